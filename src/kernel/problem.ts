@@ -1,6 +1,8 @@
 /** How domain code refuses: a code of the contract's registry and one sentence (style R4). */
+
 import { parseDurationMs } from '../contract/base/durations.ts'
 import { type ErrorDetail, type ErrorModel, PROBLEMS, type ProblemCode, problemUrn } from '../contract/base/problems.ts'
+import { isBlank } from '../contract/base/text.ts'
 import { parseTime } from './clock.ts'
 
 type Extensions = Pick<ErrorModel, 'errors' | 'issues' | 'oldest_seq' | 'head_seq' | 'request_id' | 'event_cursor'>
@@ -46,6 +48,11 @@ export const cityNotRunning = (name: string): Problem =>
 export function invalidField(location: string, message: string, value?: unknown): Problem {
   const detail: ErrorDetail = value === undefined ? { location, message } : { location, message, value }
   return problem('validation-failed', `${location}: ${message}`, { errors: [detail] })
+}
+
+/** A title or text that shows nothing (blank, or zero-width characters only) is refused: nobody could see what it is about. */
+export function needVisible(location: string, text: string | undefined | null): void {
+  if (typeof text === 'string' && isBlank(text)) throw invalidField(location, 'has nothing that one can see', text)
 }
 
 /** Milliseconds of a duration that fits its schema, or a 422 about the field: a schema cannot say how long is too long. */

@@ -1,13 +1,12 @@
 /** Handlers of the beads family: one small function per operation. Reading lists is in `read-handlers.ts`. */
 
-import { isBlank } from '../../contract/base/text.ts'
 import { type beadOperations, type DeletedBead, MAX_REMOVED_AT_ONCE } from '../../contract/beads.ts'
 import { type Handlers, ok, type Reply } from '../../kernel/call.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import { otherList, Page } from '../../kernel/page.ts'
-import { invalidField, problem } from '../../kernel/problem.ts'
+import { needVisible, problem } from '../../kernel/problem.ts'
 import { readGraph } from './query/graph.ts'
 import { countComments, insertComment, listComments } from './store/comments.ts'
 import { heldAbove, listDeps, waitsFor } from './store/deps.ts'
@@ -273,7 +272,7 @@ export function createBeadHandlers({ clock }: { readonly clock: Clock }) {
 
     'add-bead-comment': async ({ params, body, claim: key, city, actor }) => {
       const { keys, db } = city.store
-      if (isBlank(body.text)) throw invalidField('body.text', 'has nothing that one can see', body.text)
+      needVisible('body.text', body.text)
       const said = await keys.once(key, () =>
         db.write((tx) => {
           const bead = city.beads.need(params.id)

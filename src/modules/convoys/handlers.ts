@@ -11,7 +11,7 @@ import type { Tx } from '../../kernel/database.ts'
 import { checkPrecondition } from '../../kernel/etag.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
 import { Page } from '../../kernel/page.ts'
-import { problem } from '../../kernel/problem.ts'
+import { needVisible, problem } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
 import { announce, closeConvoy, introduce, leavesParent, removeConvoy, sayMembers, sweepConvoys } from './completion.ts'
@@ -118,6 +118,7 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
     'create-convoy': async ({ body, claim, city, actor }) => {
       const { store, beads } = city
       const { title, description, rig, items = [], owned } = body
+      needVisible('body.title', title)
       const members = [...new Set(items)]
       const { status, body: convoy } = await store.keys.once(claim, () =>
         store.db.write((tx) => {
@@ -162,6 +163,7 @@ export function createConvoyHandlers({ clock }: { readonly clock: Clock }) {
 
     'patch-convoy': ({ params, body, header, city, actor }) => {
       const { title, description, owned } = body
+      needVisible('body.title', title)
       const change: ConvoyChange = {
         ...(title === undefined ? {} : { title }),
         ...(description === undefined ? {} : { description }),

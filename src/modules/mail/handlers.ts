@@ -7,7 +7,7 @@ import type { Tx } from '../../kernel/database.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
 import type { IdempotencyClaim } from '../../kernel/idempotency.ts'
 import { Page } from '../../kernel/page.ts'
-import { invalidField, Problem, problem, timeMs } from '../../kernel/problem.ts'
+import { invalidField, needVisible, Problem, problem, timeMs } from '../../kernel/problem.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
 import { type Address, type Addresses, HUMAN, type Mailbox } from '../../messaging/address.ts'
@@ -88,6 +88,7 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
 
     'send-mail': ({ body, claim, city, caller }) => {
       checkBody(body.body)
+      needVisible('body.subject', body.subject)
       return creating(city, claim, (tx) => {
         const { to, cc, thread_id, subject, priority, notify, body: text = '' } = body
         const recipient = resolve(city, to, 'body.to')
@@ -117,6 +118,7 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
 
     'broadcast-mail': ({ body, claim, city, caller }) => {
       checkBody(body.body)
+      needVisible('body.subject', body.subject)
       return creating(city, claim, (tx) => {
         const { subject, priority, notify, body: text = '' } = body
         const from = senderOf(city.addresses, caller, body.from)
@@ -175,6 +177,7 @@ export function createMailHandlers({ clock }: { readonly clock: Clock }) {
 
     'reply-mail': ({ params, body = {}, claim, city, caller }) => {
       checkBody(body.body)
+      needVisible('body.subject', body.subject)
       return creating(city, claim, (tx) => {
         const { subject, priority, notify, body: text = '' } = body
         assertSees(city.addresses, caller, city.mail.need(tx, params.id))

@@ -10,7 +10,7 @@ import { checkPrecondition } from '../../kernel/etag.ts'
 import type { StoredEvent } from '../../kernel/event-log.ts'
 import { needRigs } from '../../kernel/near-names.ts'
 import { Page } from '../../kernel/page.ts'
-import { durationMs, problem } from '../../kernel/problem.ts'
+import { durationMs, needVisible, problem } from '../../kernel/problem.ts'
 import { rehearse } from '../../kernel/rehearse.ts'
 import type { Store } from '../../kernel/store.ts'
 import { type BlockingInput, waitForChange } from '../../kernel/waiting.ts'
@@ -92,6 +92,7 @@ export function createMoleculeHandlers({ clock }: { readonly clock: Clock }) {
     },
 
     'start-molecule': async ({ body, claim, city, actor, caller }) => {
+      needVisible('body.title', body.title)
       const wish = { ...wishOf(body, actor), setsCommands: mayChangeCity(caller) }
       const { db, keys } = city.store
       if (body.dry_run === true) {

@@ -423,3 +423,16 @@ test('the same key creates one convoy', async () => {
   assert.deepEqual(second.body, first.body)
   assert.equal((await said(String(at(first.body, 'id')))).length, 1)
 })
+
+test('a title or subject that shows nothing is refused, of whatever it is', async () => {
+  for (const nothing of ['\u200b', '\u00ad\u2800', ' \u3164 ']) {
+    const refusals = [
+      await send('POST', '/beads', { title: nothing }),
+      await send('POST', '/convoys', { title: nothing, items: [] }),
+      await send('PATCH', `/convoys/${(await convoy([])).id}`, { title: nothing }),
+      await send('POST', '/mail', { to: 'human', subject: nothing, body: 'x' }),
+      await send('POST', '/molecules', { formula: 'verified-task', title: nothing, dry_run: true }),
+    ]
+    for (const refusal of refusals) assertProblem(refusal, 'validation-failed', /nothing that one can see/)
+  }
+})

@@ -1,5 +1,4 @@
 /** What callers say about a bead, as the store takes it: names, times and keys checked (sheet 03 §§4.3, 4.4). */
-import { isBlank } from '../../../contract/base/text.ts'
 import { MAX_OUTPUT_BYTES } from '../../../contract/base/work.ts'
 import {
   type BeadBatchNode,
@@ -10,7 +9,7 @@ import {
   DEFAULT_ISSUE_TYPE,
   PARENT_CHILD,
 } from '../../../contract/beads.ts'
-import { invalidField, type Problem, problem, timeMs } from '../../../kernel/problem.ts'
+import { invalidField, needVisible, type Problem, problem, timeMs } from '../../../kernel/problem.ts'
 import { type EdgeDraft, parseNeed } from '../store/edges.ts'
 import { type BeadRecord, isReservedKey } from '../store/record.ts'
 import type { BeadChange, BeadDraft, BeadName } from '../store/store.ts'
@@ -103,9 +102,7 @@ export function tierOf(
   return { issue_type, ephemeral, no_history: !ephemeral && storage === 'no_history' }
 }
 
-function assertTitle(title: string, at: string): void {
-  if (isBlank(title)) throw invalidField(`${at}.title`, 'has nothing that one can see', title)
-}
+const assertTitle = (title: string, at: string): void => needVisible(`${at}.title`, title)
 
 export function assertOwnKeys(metadata: object, at: string): void {
   for (const key of Object.keys(metadata)) {

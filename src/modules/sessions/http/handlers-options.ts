@@ -8,7 +8,7 @@ import type { Tx } from '../../../kernel/database.ts'
 import { deadline } from '../../../kernel/deadline.ts'
 import { checkPrecondition } from '../../../kernel/etag.ts'
 import { present } from '../../../kernel/present.ts'
-import { invalidField, problem } from '../../../kernel/problem.ts'
+import { invalidField, needVisible, problem } from '../../../kernel/problem.ts'
 import type { AgentSetting } from '../../../runtimes/process/runtime.ts'
 import { checkOptions, effectiveOptions, findOption, PERMISSION_MODE, settingOf } from '../launch/options.ts'
 import { findAgent, type ProviderView } from '../record/config-view.ts'
@@ -100,6 +100,7 @@ function checkNames({ deps }: SessionCity, { id, named }: SessionRecord, { alias
 
 function changeOf(session: SessionRecord, body: Patch, choices: Choices | undefined): Omit<SessionChange, 'state'> {
   const { title, alias, metadata, pinned } = body
+  needVisible('body.title', title)
   return {
     ...(title === undefined ? {} : { title, titled: true }),
     ...(alias === undefined ? {} : { alias: alias === null || alias === '' ? undefined : alias }),
