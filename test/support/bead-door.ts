@@ -58,6 +58,7 @@ export function openDoor(): BeadDoor & Disposable {
   const fail = (entry: unknown) => assert.fail(JSON.stringify(entry))
   const log = { error: fail, warn: fail, info() {}, debug() {}, isLevelEnabled: () => false }
   const timer = leaseTimer({ db: store.db, claims, clock, log })
+  void timer.start()
   const bound = bindHandlers(beadOperations, {
     ...createBeadHandlers(city),
     ...createBeadReadHandlers(city),

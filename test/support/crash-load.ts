@@ -196,7 +196,7 @@ export class Witness {
       throw new FrameError(`${this.#path}: the id ${id} does not name ${log}:${seq}`)
     }
     newest.set(log, seq)
-    const { city: _tag, ...envelope } = data
+    const { city: _tag, log: _log, ...envelope } = data
     const text = JSON.stringify(envelope)
     const earlier = this.seen.get(log) ?? new Map<number, string>()
     if ((earlier.get(seq) ?? text) !== text) throw new FrameError(`${this.#path}: ${log} ${seq} changed`)

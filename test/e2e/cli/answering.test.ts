@@ -135,15 +135,15 @@ suite('session attach', { timeout: 120_000 }, () => {
   })
 
   test('of a session without a terminal says how to leave, and ctrl-] leaves it from within a line', async () => {
-    const id = await city.create('left')
+    const id = await city.create('eve')
     for (const keys of ['half a line\u001d', '\u001d', '~.\r']) {
-      await using terminal = city.terminal(['session', 'attach', 'left'])
-      await terminal.shows(/attached to left: ctrl-\],[\s\S]*leaves; the\s+session goes on/)
+      await using terminal = city.terminal(['session', 'attach', 'eve'])
+      await terminal.shows(/attached to eve: ctrl-\],[\s\S]*leaves; the\s+session goes on/)
       terminal.type('say here\r')
       await terminal.shows(/^here$/m)
       terminal.type(keys)
       assert.equal(await terminal.ends(), 0)
-      assert.match(terminal.text(), /^left left: it goes on$/m)
+      assert.match(terminal.text(), /^left eve: it goes on$/m)
     }
     const { out } = await city.run('session', 'logs', id)
     assert.doesNotMatch(out, /half a line|~\./)

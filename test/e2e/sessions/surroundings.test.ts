@@ -1,6 +1,6 @@
 // Agents outlive what a supervisor's surroundings do to it: another runtime directory, none at all, a stop in the middle of a start.
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isRunning } from '../../support/city-processes.ts'
@@ -49,7 +49,7 @@ test('agents are kept when the next supervisor has another runtime directory, an
   // Hosts leave by themselves, once they know that their end was read.
   await eventually(
     'no empty directory of sockets is left',
-    () => readdirSync(join(other, 'svc')).length === 0 || undefined,
+    () => !existsSync(join(other, 'svc')) || readdirSync(join(other, 'svc')).length === 0 || undefined,
   )
 })
 

@@ -83,12 +83,12 @@ export function readRecords(
   meaning: Meaning,
 ): Omit<BeadPage, 'ids'> & Paged<Bead> {
   const { ids, ...found } = readPage(store.db, query, order, wanted, meaning)
-  const shown = pageOf(query, order, wanted).of(
+  const { items, ...behind } = pageOf(query, order, wanted).of(
     beads.each(ids),
     (bead) => [found.total, Number(found.total_capped === true), ...keyOf(bead, order)],
     wireBead,
   )
-  return { ...found, ...shown }
+  return { items, ...found, ...behind }
 }
 
 function keyOf({ id, created_at, priority }: BeadRecord, order: Order): Key {

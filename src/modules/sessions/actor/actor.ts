@@ -36,6 +36,9 @@ type Effect = Exclude<Action, { do: 'wait' }>
 /** What the loop does: effects, and what comes before them. */
 type Step = Effect['do'] | 'record-exit' | 'kill' | 'follow-clock'
 
+/** A record that cannot be read is looked at again after this. */
+const UNREADABLE_PAUSE_MS = 30_000
+
 export class SessionActor {
   readonly id: string
   readonly #deps: ActorDeps
@@ -220,9 +223,22 @@ export class SessionActor {
     await undefined
     while (this.#poked && !this.#closed && !this.#stopping) {
       this.#poked = false
+      if (!(await this.#look())) return
+    }
+  }
+
+  /** False where the session is gone, or its record cannot be read: one row must not end the process of all cities. */
+  async #look(): Promise<boolean> {
+    try {
       const session = this.#deps.sessions.byId(this.id)
-      if (session === undefined) return
+      if (session === undefined) return false
       if (await this.#step(session)) this.#poked = true
+      return true
+    } catch (error) {
+      if (this.#closed) return false
+      this.#deps.log.error({ session: this.id, err: error }, 'the record of a session could not be read')
+      this.#wakeIn(UNREADABLE_PAUSE_MS)
+      return false
     }
   }
 
