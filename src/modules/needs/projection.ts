@@ -31,7 +31,7 @@ export interface ProjectionDeps {
   readonly city: string
   readonly store: Pick<Store, 'db' | 'log'>
   readonly clock: Clock
-  /** Those of all families; asked for anew each time, since families open one after the other. */
+  /** Those of all families; asked for once all of them are open. */
   readonly sources: () => readonly NeedSource[]
 }
 
@@ -45,6 +45,7 @@ export class Projection {
   readonly #deps: ProjectionDeps
   /** Things that could not be looked at, by source, and how often. */
   readonly #untold = new Map<NeedSource, Map<string, number>>()
+  #known: readonly NeedSource[] | undefined
   #cancel: (() => void) | undefined
   #closed = false
 
@@ -55,6 +56,8 @@ export class Projection {
   reaction(): Reaction {
     return {
       name: 'needs',
+      // Any other event is passed without a look: most of a busy log are no news for needs.
+      types: [...new Set(this.#sources.flatMap(({ types }) => types))],
       since: 'head',
       concerns: (event) => this.#sourcesOf(event.type).some((source) => this.#changes(source, event)),
       react: (tx, event) => {
@@ -66,7 +69,7 @@ export class Projection {
   /** N4. */
   async open(signal: AbortSignal): Promise<void> {
     const { db } = this.#deps.store
-    const sources = this.#deps.sources()
+    const sources = this.#sources
     const known = new Set(sources.map(({ name }) => name))
     for (const gone of sourcesIn(db).filter((name) => !known.has(name))) await this.#forget(gone)
     for (const source of sources) {
@@ -130,8 +133,14 @@ export class Projection {
     this.#tell(tx, 'need.changed', need, actor)
   }
 
+  /** Every family is open when the first of its events is looked at, and keeps its sources until it closes. */
+  get #sources(): readonly NeedSource[] {
+    this.#known ??= this.#deps.sources()
+    return this.#known
+  }
+
   #sourcesOf(type: string): readonly NeedSource[] {
-    return this.#deps.sources().filter(({ types }) => types.some((pattern) => typeMatches(pattern, type)))
+    return this.#sources.filter(({ types }) => types.some((pattern) => typeMatches(pattern, type)))
   }
 
   /** N3. */
