@@ -37,8 +37,8 @@ export class Connections {
   readonly #note: (subject: Subject, refused: Problem) => void
   /** The answer to the newest request of each connection. */
   readonly #newest = new WeakMap<Duplex, Answer>()
-  /** Answers of each connection that have not left. */
-  readonly #open = new WeakMap<Duplex, Set<Answer>>()
+  /** Answers of each connection that had not left when the newest request came; found so without a listener for each. */
+  readonly #open = new WeakMap<Duplex, readonly Answer[]>()
   readonly #givenUp = new WeakSet<Duplex>()
 
   /** `note` is told of each refusal. */
@@ -50,9 +50,8 @@ export class Connections {
   /** A request was read. */
   asked(socket: Duplex, answer: Answer): void {
     this.#newest.set(socket, answer)
-    const open = this.#open.get(socket) ?? new Set<Answer>()
-    this.#open.set(socket, open.add(answer))
-    whenClosed(answer, () => open.delete(answer))
+    const open = this.#open.get(socket)?.filter((one) => !one.writableFinished) ?? []
+    this.#open.set(socket, [...open, answer])
   }
 
   /**
